@@ -30,14 +30,20 @@ def struct_writer(
     schema: Schema, text: Callable[[Schema, Any], str], quoted: Callable[[str], str]
 ) -> Callable[[tuple[Any, ...]], str]:
     """Make the function that writes the values of a struct; `text` writes those that have to be looked at."""
-    names: dict[str, Any] = {"text": text, "quoted": quoted}
+    names: dict[str, Any] = {"text": text, "quoted": quoted, "Struct": Struct}
     parts: list[str] = []
     for at, place in enumerate(schema.fields):
         names |= {f"s{at}": place.schema, f"k{at}": f"{',' if at else '{'}{quoted(place.name)}:"}
         made = f"text(s{at}, v{at})"
-        if place.schema.name is None and place.schema.type in WRITTEN:
-            kind, plain = WRITTEN[place.schema.type]
-            made = f"{plain.format(f'v{at}')} if v{at}.__class__ is {kind} else {made}"
+        if place.schema.name not in data.LOGICAL:
+            if place.schema.type in WRITTEN:
+                kind, plain = WRITTEN[place.schema.type]
+                made = f"{plain.format(f'v{at}')} if v{at}.__class__ is {kind} else {made}"
+            elif place.schema.type is Type.STRUCT:
+                names[f"w{at}"] = struct_writer(place.schema, text, quoted)
+                made = f"w{at}(v{at}.values) if v{at}.__class__ is Struct and v{at}.schema is s{at} else {made}"
+        if place.schema.optional and place.schema.default is None:
+            made = f"'null' if v{at} is None else {made}"
         parts.append(f"k{at}, {made}")
     taken = "".join(f"v{at}, " for at in range(len(parts)))
     body = [f"{taken}= values", f"return ''.join(({', '.join(parts)}, '}}'))"] if parts else ["return '{}'"]

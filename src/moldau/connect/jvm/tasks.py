@@ -49,7 +49,9 @@ def end(link: Link, name: str) -> None:
 
 
 class JavaSource:
-    """A task of a source. While a poll takes long the worker's thread commits, rests or ends as usual."""
+    """A task of a source. While a poll takes long the worker's thread commits, rests or ends as usual, and it polls
+    again while the worker's thread converts and writes what it has.
+    """
 
     wants_commit = False
 
@@ -60,7 +62,7 @@ class JavaSource:
         words = entry.location, entry.class_name, context.draws_boundaries
         self._link = host.link("source", *words, told={"offsets": self._offsets})
         try:
-            self._keeps_records = patiently(self._link, context, "start", dict(context.config))
+            self._keeps_records, self._polls_ahead = patiently(self._link, context, "start", dict(context.config))
         except BaseException:
             self.close()
             raise
@@ -77,6 +79,8 @@ class JavaSource:
         if found is PENDING:
             return ()
         records, self.boundaries = found
+        if records and self._polls_ahead:
+            self._link.begin("poll")
         self._uncommitted += len(records)
         self.wants_commit = self._keeps_records and self._uncommitted >= MOST_UNCOMMITTED
         return records

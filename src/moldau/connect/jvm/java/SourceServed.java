@@ -17,6 +17,8 @@ import org.apache.kafka.connect.storage.OffsetStorageReader;
 final class SourceServed extends Served {
     private final SourceTask task;
     private final boolean wantsRecords;
+    /** Whether it may poll while the records before are not committed: not if `commit` is all that tells it of them. */
+    private final boolean pollsAhead;
     private final ArrayDeque<SourceRecord> uncommitted = new ArrayDeque<>();
     private final Boundaries boundaries;
     private boolean isStopped;
@@ -28,6 +30,7 @@ final class SourceServed extends Served {
         Class<?> kind = task.getClass();
         wantsRecords = kind.getMethod("commitRecord", SourceRecord.class, RecordMetadata.class).getDeclaringClass()
             != SourceTask.class;
+        pollsAhead = wantsRecords || kind.getMethod("commit").getDeclaringClass() == SourceTask.class;
     }
 
     @Override
@@ -37,7 +40,7 @@ final class SourceServed extends Served {
                 Map<String, String> config = texts(words.get(1));
                 task.initialize(new Context(config));
                 task.start(config);
-                return wantsRecords;
+                return List.of(wantsRecords, pollsAhead);
             }
             case "poll": return polled();
             case "stop":
