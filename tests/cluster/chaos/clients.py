@@ -19,6 +19,7 @@ PATIENCE_S = 120.0
 PACE_S = 0.02
 MOST_IN_FLIGHT = 400
 PADDING = b"|" + b"." * 100
+LATER_S = 5.0
 COMMIT_S = 0.3
 LEFT_OPEN = 0.01  # of all transactions
 NOT_NOW = {  # what a consumer may see while nodes are away
@@ -256,10 +257,19 @@ class GroupMember(Worker):
             for one in consumer.committed(parts, 10):
                 key = self.group, (one.topic, one.partition)
                 if one.error is None:
-                    self.judge.starts_at(*key, one.offset, before[key])
+                    self.judge.starts_at(*key, one.offset, before[key], lambda one=one: self.now(consumer, one))
         except KafkaException as error:
             if error.args[0].code() not in NOT_NOW:
                 raise
+
+    def now(self, consumer: Consumer, part: TopicPartition) -> str:
+        """Say where the group is a while later: a stale answer passes, a lost commit does not."""
+        time.sleep(LATER_S)
+        try:
+            [found] = consumer.committed([TopicPartition(part.topic, part.partition)], 10)
+        except KafkaException as error:
+            return str(error)
+        return str(found.error or found.offset)
 
     def commit(self, consumer: Consumer, read: dict[Place, int]) -> None:
         offsets = [TopicPartition(*place, offset) for place, offset in read.items()]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
@@ -89,10 +89,10 @@ class Judge:
             self.counts["commits"] += 1
             self.committed[group, place] = max(offset, self.committed.get((group, place), 0))
 
-    def starts_at(self, group: str, place: Place, offset: int, before: int) -> None:
-        """A group was told its position; `before` is what it had committed when it asked."""
+    def starts_at(self, group: str, place: Place, offset: int, before: int, now: Callable[[], str]) -> None:
+        """A group was told its position; `before` is what it had committed when it asked. `now` asks again."""
         if offset < before:
-            text = f"{group} is at {offset} of {place}, and had committed {before}"
+            text = f"{group} is at {offset} of {place}, and had committed {before}; asked again, it is at {now()}"
             raise Broken(Property.COMMIT_STAYS, text)
 
     # What the replicas hold.
