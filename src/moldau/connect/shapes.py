@@ -62,6 +62,8 @@ CLASSES: dict[Type, tuple[type, ...]] = {
     Type.FLOAT32: (float, int),
     Type.FLOAT64: (float, int),
 }
+# What needs no conversion to a schema without a name.
+STRAIGHT: dict[type, Type] = {str: Type.STRING, bool: Type.BOOLEAN, int: Type.INT64, float: Type.FLOAT64}
 MOMENTS: dict[str, tuple[type, ...]] = {DATE: (date,), TIME: (time,), TIMESTAMP: (datetime, date)}
 
 
@@ -212,9 +214,15 @@ def _struct(schema: Schema, value: Any, place: str) -> Struct:
         value = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     if not isinstance(value, Mapping):
         raise _misfit(schema, value, place)
-    if unknown := [name for name in value if name not in schema.by_name and infer(value[name]) is not None]:
-        raise DataError(f"{place} has a field {unknown[0]} that its schema lacks")
-    return Struct(schema, tuple(convert(one.schema, value.get(one.name), one.name) for one in schema.fields))
+    more = () if value.keys() <= schema.by_name.keys() else [name for name in value if name not in schema.by_name]
+    if (unknown := next((name for name in more if infer(value[name]) is not None), None)) is not None:
+        raise DataError(f"{place} has a field {unknown} that its schema lacks")
+    found: list[Any] = []
+    for one in schema.fields:
+        each, kind = value.get(one.name), one.schema
+        is_one = kind.name is None and STRAIGHT.get(each.__class__) is kind.type
+        found.append(each if is_one else convert(kind, each, one.name))
+    return Struct(schema, tuple(found))
 
 
 class Shape:

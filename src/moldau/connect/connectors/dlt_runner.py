@@ -28,8 +28,10 @@ def main(place: str) -> None:
     from dlt.common.pipeline import StateInjectableContext
     from dlt.extract.pipe_iterator import PipeIterator
 
+    encode = json.JSONEncoder(default=shown).encode
+
     def write(**message: Any) -> None:
-        out.write(json.dumps(message, default=shown) + "\n")
+        out.write(encode(message) + "\n")
 
     state: Any = spec["state"] or {}
     with Container().injectable_context(StateInjectableContext(state=state)):
@@ -45,8 +47,8 @@ def main(place: str) -> None:
             with PipeIterator.from_pipes(pipes, yield_parents=True) as items:
                 for item in items:
                     if item.pipe.name in resources:
-                        for row in rows(item.item):
-                            write(type="RECORD", stream=item.pipe.name, record=row)
+                        start = f'{{"type": "RECORD", "stream": {encode(item.pipe.name)}, "record": '
+                        out.writelines([f"{start}{encode(row)}}}\n" for row in rows(item.item)])
     write(type="STATE", value=state)
     out.flush()
 

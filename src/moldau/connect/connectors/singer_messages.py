@@ -13,6 +13,9 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+
+from moldau.connect.converters.json_structs import UNREAD
 from moldau.connect.data import (
     BITS,
     DATE,
@@ -39,6 +42,7 @@ SIMPLE = {
 TEXT = OPTIONAL[Type.STRING]
 FORMATS = {TIMESTAMP: "date-time", DATE: "date", TIME: "time"}
 MOST_DEPTH = 50
+DECODE = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,12 @@ Message = Described | Row | State | None
 def read(line: bytes) -> Message:
     """Read a line; DataError if it is not a message. ACTIVATE_VERSION, which asks a target to drop rows, is None."""
     try:
-        found = json.loads(line)
-    except ValueError:
-        raise DataError(f"A line is not JSON: {_excerpt(line)}") from None
+        found = DECODE(line)
+    except UNREAD:  # numbers that JSON does not have, and the like
+        try:
+            found = json.loads(line)
+        except ValueError:
+            raise DataError(f"A line is not JSON: {_excerpt(line)}") from None
     if not isinstance(found, dict):
         raise DataError(f"A line is not a message of Singer: {_excerpt(line)}")
     kind = found.get("type")

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from moldau.connect.shapes import Shape
 
 log = logging.getLogger(__name__)
 POLL_S = 0.5
+SCHEMAS_CACHED = 64
 MOST_RECORDS = 5000  # of a poll; those up to one STATE stay together, however many they are
 DISCOVERY_S = 600.0
 END_S = 60.0  # between a tap's last line and its end
@@ -161,7 +163,7 @@ class Reading:
         if keys:
             if missing := next((name for name in keys if value.get(name) is None), None):
                 raise DataError(f"A record of {stream} has no {missing}, which is one of its key properties.")
-            key_schema = struct({name: schema.by_name[name].schema.but(optional=False) for name in keys})
+            key_schema = key_schema_of(schema, keys)
             key_of = Struct(key_schema, tuple(made.get(name) for name in keys))
         topic = self._config["topic.name.format"].replace("${stream}", stream)
         return Record(topic, None, key_schema, key_of, schema, made, time.time_ns() // 1_000_000)
@@ -190,6 +192,11 @@ class Reading:
             self._child.kill()
             self._child = None
         self._clean()
+
+
+@lru_cache(SCHEMAS_CACHED)
+def key_schema_of(schema: Schema, keys: tuple[str, ...]) -> Schema:
+    return struct({name: schema.by_name[name].schema.but(optional=False) for name in keys})
 
 
 # Singer's own taps.
