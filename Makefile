@@ -188,10 +188,11 @@ bench: setup    ## ratios beside Apache Kafka and others; writes docs/benchmarks
 	$(PY) -m benchmarks
 	$(PY) -m benchmarks --nodes 3
 
-bench-connect: setup  ## a worker of Connect beside Apache's: records, latency, memory, start; changes of PostgreSQL beside Debezium; tables of lakes; writes docs/connect/benchmarks*.md
+bench-connect: setup  ## a worker of Connect beside Apache's: records, latency, memory, start; changes of PostgreSQL beside Debezium; tables of lakes; dlt; writes docs/connect/benchmarks*.md
 	$(PY) -m benchmarks.connect
 	$(PY) -m benchmarks.cdc
 	$(PY) -m benchmarks.lake
+	$(PY) -m benchmarks.dlt_pipeline
 
 docs: setup     ## the pages that are made from tables, then the site in build/site
 	.venv/bin/moldau settings --markdown > docs/settings.md

@@ -13,28 +13,27 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.connect_workers import Worker
 from benchmarks.places import BenchError
 from benchmarks.report import machine, said, spread
 from benchmarks.table import Metric
 
 Sample = dict[str, float]
-HEADINGS = ("what", "figure", "Connect", "Moldau", "ratio", "expected", "")
+CONNECT = "Connect"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A workload. The last of `workers` is ours, whose figures stand beside those of Connect's."""
+    """A workload. The last of `workers` is ours, whose figures stand beside those of the first."""
 
     title: str
-    run: Callable[[Any, Worker], Sample]
+    run: Callable[[Any, Any], Sample]
     metrics: tuple[Metric, ...]
     is_rehearsed: bool = False
     workers: tuple[str, ...] = ("kafka", "moldau")
     found: dict[str, list[Sample]] = field(default_factory=dict)
 
 
-def measure(rows: Sequence[Row], here: Any, workers: Sequence[Worker], runs: int) -> None:
+def measure(rows: Sequence[Row], here: Any, workers: Sequence[Any], runs: int) -> None:
     """Run all rows, one worker after the other."""
     for row in rows:
         for number in track(range(runs + row.is_rehearsed), row.title, console=Console()):
@@ -53,13 +52,16 @@ Keep = Annotated[bool, typer.Option(help="Write the page.")]
 
 @dataclass(frozen=True)
 class Page:
-    """Rows, where they are measured, and what is written about them; `method` has a place for the load."""
+    """Rows, where they are measured, and what is written about them; `method` has a place for the load, and `theirs`
+    is the heading of what ours stands beside.
+    """
 
     file: Path
     title: str
     rows: tuple[Row, ...]
-    place: Callable[[float], contextlib.AbstractContextManager[tuple[Any, list[Worker]]]]
+    place: Callable[[float], contextlib.AbstractContextManager[tuple[Any, Sequence[Any]]]]
     method: str
+    theirs: str = CONNECT
 
     def make(self, runs: int, scale: float, only: Sequence[str] | None, keep: bool, worker: str = "") -> None:
         """Measure the rows, show them, and keep the page if it is whole."""
@@ -71,9 +73,9 @@ class Page:
         except BenchError as error:
             Console().print(f"[red]{error}[/]", highlight=False)
             raise typer.Exit(1) from None
-        show(chosen)
+        show(chosen, self.theirs)
         if keep and not only and not worker:
-            self.file.write_text(page(self.title, self.rows, self.method.replace("LOAD", load)))
+            self.file.write_text(page(self.title, self.rows, self.method.replace("LOAD", load), self.theirs))
 
 
 def lines(row: Row) -> Iterator[tuple[str, ...]]:
@@ -81,9 +83,10 @@ def lines(row: Row) -> Iterator[tuple[str, ...]]:
         values = {name: [one[metric.key] * metric.scale for one in found] for name, found in row.found.items()}
         middle = {name: statistics.median(each) for name, each in values.items() if each}
         ours = row.workers[-1]
-        own, theirs = middle.get(ours), middle.get("kafka")
+        other = row.workers[0] if len(row.workers) > 1 else ""
+        own, theirs = middle.get(ours), middle.get(other)
         ratio = own / theirs if own and theirs else None
-        shown = [spread(values[name]) if values.get(name) else "" for name in ("kafka", ours)]
+        shown = [spread(values[name]) if values.get(name) else "" for name in (other, ours)]
         text = "" if ratio is None else f"{ratio:.2f}"
         yield (
             row.title if number == 0 else "",
@@ -95,19 +98,23 @@ def lines(row: Row) -> Iterator[tuple[str, ...]]:
         )
 
 
-def show(rows: Sequence[Row]) -> None:
-    table = Table(*HEADINGS)
+def headings(theirs: str) -> tuple[str, ...]:
+    return "what", "figure", theirs, "Moldau", "ratio", "expected", ""
+
+
+def show(rows: Sequence[Row], theirs: str = CONNECT) -> None:
+    table = Table(*headings(theirs))
     for row in rows:
         for line in lines(row):
             table.add_row(*line)
     Console().print(table)
 
 
-def page(title: str, rows: Sequence[Row], method: str) -> str:
+def page(title: str, rows: Sequence[Row], method: str, theirs: str = CONNECT) -> str:
     facts = machine() | {"Java": said("java", "-version"), "commit": said("git", "rev-parse", "--short", "HEAD")}
     where = "\n".join(f"| {name} | {text} |" for name, text in facts.items())
     shown = [
-        HEADINGS,
+        headings(theirs),
         ("---", "---", "---:", "---:", "---:", "---", "---"),
         *(one for row in rows for one in lines(row)),
     ]
