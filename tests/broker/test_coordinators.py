@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from moldau.broker import coordinators
 from moldau.broker.coordinators import encode
+from moldau.log.answers import Origin
 from moldau.log.log import Log
 from moldau.machines.effects import Change, Producer
 from moldau.machines.offset_records import TopicCommit
@@ -174,6 +176,35 @@ def test_load_goes_on_by_itself_after_a_start(world: World) -> None:
     assert world.node.groups.machines == {}
     world.advance(3)
     assert list(world.node.groups.machines) == [0]
+
+
+def test_a_load_begins_anew_when_somebody_else_has_led(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has read may have been dropped meanwhile, and other records be in its place."""
+    monkeypatch.setattr(coordinators, "LOAD_AT_ONCE", 1000)
+    monkeypatch.setattr(coordinators, "CHUNK", 2000)
+    for offset in range(20):
+        commit(world, f"g{offset}", offset)
+    world.restart()
+    assert fetch(world, "g0") == (Error.COORDINATOR_LOAD_IN_PROGRESS, [])
+    work = world.node.groups.loads[0]
+    assert next(work) == next(work) == coordinators.BUSY
+    partition = world.node.groups.home(0)
+    ours, led = partition.placement, world.node.leadership_changed
+    partition.follow(replace(ours, leader=7, leader_epoch=ours.leader_epoch + 1))
+    led(partition)
+    partition.log.truncate_to(1)
+    partition.lead(replace(ours, leader_epoch=ours.leader_epoch + 2), world.node.clock.monotonic_ms())
+    for offset in range(20):
+        change = TopicCommit("other", "t", bytes(16), 0, -1).change(0, offset, -1, "x" * 500)
+        assert change.encoded is not None
+        partition.append(memoryview(build_pairs([change.encoded], 0)), 0, Origin.COORDINATOR)
+    led(partition)
+    assert list(work) == [], "the load that was under way"
+    for _ in range(50):
+        world.advance(3)
+    assert fetch(world, "g0") == (Error.NONE, [0]) and fetch(world, "g1") == (Error.NONE, [])
+    assert fetch(world, "other") == (Error.NONE, [19])
+    assert world.node.groups.loads == {}
 
 
 def test_a_node_loads_nothing_of_an_internal_topic_that_only_others_keep(world: World) -> None:

@@ -112,6 +112,7 @@ class Coordinators(Generic[M]):
         self.codec = codec
         self.machines: dict[int, M] = {}
         self.loads: dict[int, Work] = {}
+        self.terms: dict[int, int] = {}  # how often a partition's leadership has changed
         self.broken: dict[int, float] = {}
         self.open: dict[Promise, int] = {}
         self.uncommitted: dict[int, deque[Effects]] = {}  # what was appended and is not committed yet
@@ -183,11 +184,11 @@ class Coordinators(Generic[M]):
     def begin_load(self, index: int) -> Work:
         """Return the load of a partition that is under way, or start one."""
         if index not in self.loads:
-            self.loads[index] = self.loading(index)
+            self.loads[index] = self.loading(index, self.terms.get(index, 0))
         return self.loads[index]
 
-    def loading(self, index: int) -> Work:
-        """Replay a partition into a new machine, step by step."""
+    def loading(self, index: int, term: int) -> Work:
+        """Replay a partition into a new machine, step by step, as long as nobody else begins to lead it."""
         try:
             home, machine = self.readable(index), self.make(index)
             offset = home.log.start_offset
@@ -198,12 +199,15 @@ class Coordinators(Generic[M]):
                 else:
                     offset = self.replay_chunk(home, machine, offset)
                     yield BUSY
+                if self.terms.get(index, 0) != term:
+                    return  # what was read of the log may not be in it any more
         except (Refused, WireError) as error:
             logger.error("a coordinator cannot be loaded", topic=self.topic, partition=index, reason=str(error))
             self.broken[index] = self.node.clock.monotonic_ms() + LOAD_AGAIN_MS
             return
         finally:
-            del self.loads[index]
+            if self.terms.get(index, 0) == term:
+                del self.loads[index]
         self.machines[index] = machine
         self.run(index, machine.loaded(self.node.clock.wall_ms()))
 
@@ -304,9 +308,11 @@ class Coordinators(Generic[M]):
     def leadership_changed(self, index: int) -> None:
         """Load a machine whose partition this node leads from now on; let one go that is led elsewhere."""
         self.broken.pop(index, None)
+        self.loads.pop(index, None)
+        self.terms[index] = self.terms.get(index, 0) + 1
         if index in self.machines:
             self.unload(index, Error.NOT_COORDINATOR)
-        if self.wants_load(index) and index not in self.loads:
+        if self.wants_load(index):
             self.node.work.add(self.begin_load(index))
 
     def wants_load(self, index: int) -> bool:
