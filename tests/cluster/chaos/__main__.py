@@ -11,22 +11,29 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rich.progress import Progress
 
+from moldau.machines.metadata import records as metadata_records
 from moldau.testing import Cluster, cluster
+from moldau.wire.records import batches, records
 from tests import needs
 from tests.cluster.chaos import java
 from tests.cluster.chaos.faults import FAULTS
 from tests.cluster.chaos.mixed_nodes import Mixed, mixed
 from tests.cluster.chaos.trial import SETTINGS, Trial
-from tests.cluster.mixed import KAFKA, MOLDAU
+from tests.cluster.mixed import KAFKA, MOLDAU, Member
 
 ROUNDS, MIXED_ROUNDS = 1000, 100
 LOG_CHARACTERS = 6000
+PLACEMENTS, UNCHANGED = 80, -2
+PLACED = "leader", "isr", "replicas", "adding_replicas", "removing_replicas"
 KINDS = {"m": MOLDAU, "k": KAFKA}
 
 
@@ -79,6 +86,7 @@ def run(nodes: Cluster | Mixed, rounds: int, trial: Trial, only: list[str] | Non
     except BaseException:
         traceback.print_exc()
         print_logs(nodes)
+        print_placements(nodes)
         return 1
     finally:
         summary(trial, time.monotonic() - began)
@@ -89,6 +97,28 @@ def print_logs(nodes: Cluster | Mixed) -> None:
     for node, broker in nodes.brokers.items():
         text = broker.log if isinstance(broker.log, str) else broker.log.read_text(errors="replace")
         print(f"--- node {node}\n{text[-LOG_CHARACTERS:]}")
+
+
+def print_placements(nodes: Cluster | Mixed) -> None:
+    """Print the last changes of replicas and leaders, as the first node has them in the metadata log."""
+    node, broker = next(iter(nodes.brokers.items()))
+    folder = broker.folder if isinstance(broker, Member) else Path(broker.data_dir)
+    names: dict[bytes, str] = {}
+    lines: deque[str] = deque(maxlen=PLACEMENTS)
+    for path in sorted(folder.rglob("__cluster_metadata-0/*.log")):
+        for batch in batches(path.read_bytes()):
+            moment = datetime.fromtimestamp(batch.max_timestamp / 1000, UTC).isoformat()
+            at = f"{moment} offset {batch.base_offset} epoch {batch.partition_leader_epoch}"
+            for record in () if batch.is_control else records(batch):
+                found: Any = metadata_records.decode(record.value or b"")
+                kind = type(found).__name__
+                if kind == "TopicRecord":
+                    names[found.topic_id] = found.name
+                elif kind == "PartitionChangeRecord":
+                    told = {name: getattr(found, name) for name in PLACED}
+                    set_ = ", ".join(f"{name}={one}" for name, one in told.items() if one not in (None, UNCHANGED))
+                    lines.append(f"{at} {names.get(found.topic_id, found.topic_id)}-{found.partition_id}: {set_}")
+    print(f"--- what node {node} has of placements", *lines, sep="\n")
 
 
 def summary(trial: Trial, seconds: float) -> None:
