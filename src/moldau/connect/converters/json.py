@@ -68,7 +68,9 @@ class JsonConverter:
         self.numeric: bool = settings["decimal.format"].upper() == "NUMERIC"
         self.with_default: bool = settings["replace.null.with.default"]
         self.schema_text = lru_cache(settings["schemas.cache.size"])(self._schema_text)
-        self._writer = lru_cache(STRUCTS_CACHED)(lambda schema: struct_writer(schema, self.text, quoted))
+        self._writer = lru_cache(STRUCTS_CACHED)(
+            lambda schema: struct_writer(schema, self.text, self.struct_text, quoted)
+        )
         self._reader = lru_cache(STRUCTS_CACHED)(lambda schema: struct_reader(schema, self.value))
         self._payload_reader = lru_cache(STRUCTS_CACHED)(self._make_payload_reader)
         self._known: dict[str, Schema | None] = {}

@@ -27,10 +27,15 @@ WRITTEN = {
 
 
 def struct_writer(
-    schema: Schema, text: Callable[[Schema, Any], str], quoted: Callable[[str], str]
+    schema: Schema,
+    text: Callable[[Schema, Any], str],
+    struct_text: Callable[[Schema, Struct], str],
+    quoted: Callable[[str], str],
 ) -> Callable[[tuple[Any, ...]], str]:
-    """Make the function that writes the values of a struct; `text` writes those that have to be looked at."""
-    names: dict[str, Any] = {"text": text, "quoted": quoted, "Struct": Struct}
+    """Make the function that writes the values of a struct; `text` writes those that have to be looked at, and
+    `struct_text` structs, which a converter may write in another way.
+    """
+    names: dict[str, Any] = {"text": text, "struct_text": struct_text, "quoted": quoted, "Struct": Struct}
     parts: list[str] = []
     for at, place in enumerate(schema.fields):
         names |= {f"s{at}": place.schema, f"k{at}": f"{',' if at else '{'}{quoted(place.name)}:"}
@@ -40,8 +45,7 @@ def struct_writer(
                 kind, plain = WRITTEN[place.schema.type]
                 made = f"{plain.format(f'v{at}')} if v{at}.__class__ is {kind} else {made}"
             elif place.schema.type is Type.STRUCT:
-                names[f"w{at}"] = struct_writer(place.schema, text, quoted)
-                made = f"w{at}(v{at}.values) if v{at}.__class__ is Struct and v{at}.schema is s{at} else {made}"
+                made = f"struct_text(s{at}, v{at}) if v{at}.__class__ is Struct else {made}"
         if place.schema.optional and place.schema.default is None:
             made = f"'null' if v{at} is None else {made}"
         parts.append(f"k{at}, {made}")
