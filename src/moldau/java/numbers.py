@@ -64,6 +64,8 @@ def double_text(value: float) -> str:
 
     Java writes two digits at least, and the nearest ones: 4.9E-324 where one digit would be 5.
     """
+    if 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
     two = f"{value:.1e}"
     return _float_text(value, two if float(two) == value else repr(float(value)))
 
