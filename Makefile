@@ -68,6 +68,7 @@ conformance: setup  ## the slow suites: librdkafka, franz-go, Kafka's own tools,
 	$(PY) -m tests.spark.brokers
 	$(PY) -m tests.spark.cluster
 	$(PY) -m tests.examples.orders_run
+	$(PY) -m tests.connect.brokers
 	$(PY) -m tests.connect.takeover
 	$(PY) -m tests.connect.plugin.real
 

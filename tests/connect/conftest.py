@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.testing import Broker, broker
+from moldau.testing import Broker
 from tests.connect.running import BROKER, Running, running, settings
+from tests.services import cluster
 from tests.spark.postgres import postgres
 
 
 @pytest.fixture(scope="session")
 def connect_broker() -> Iterator[Broker]:
-    with broker(BROKER) as started:
+    """A broker; CONFORMANCE_BOOTSTRAP names another, Apache Kafka say."""
+    with cluster(BROKER) as started:
         yield started
 
 
