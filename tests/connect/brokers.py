@@ -13,6 +13,7 @@ from tests.conformance.differential.brokers import apache_kafka
 from tests.connect.running import BROKER
 
 RUN_S = 3600
+ONE_PARTITION = {"num.partitions": "1"}  # of topics that come to be, as on the broker of the tests
 
 
 def main(chosen: list[str]) -> int:
@@ -22,7 +23,7 @@ def main(chosen: list[str]) -> int:
         return 0
     with (
         tempfile.TemporaryDirectory(prefix="kafka-") as folder,
-        apache_kafka(found.path, Path(folder), BROKER) as kafka,
+        apache_kafka(found.path, Path(folder), {**BROKER, **ONE_PARTITION}) as kafka,
     ):
         command = [sys.executable, "-m", "pytest", "-q", *(chosen or ["tests/connect"])]
         own = {**os.environ, "CONFORMANCE_BOOTSTRAP": f"127.0.0.1:{kafka.port}"}
