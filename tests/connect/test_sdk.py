@@ -12,6 +12,7 @@ from decimal import Decimal
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
 
@@ -159,6 +160,14 @@ def test_what_is_no_connector_is_refused_when_it_is_written() -> None:
         @source(settings=Weather, split="most")
         def splits(config: Weather) -> Iterator[Any]:
             yield 1
+
+
+def test_a_value_that_only_resembles_its_schema_is_converted() -> None:
+    shape = Shape()
+    _, row = shape.take({"id": UUID(int=1), "part": 1.5})
+    assert row.values == ("00000000-0000-0000-0000-000000000001", 1.5)
+    _, row = shape.take({"id": "text", "part": 2})
+    assert row.values == ("text", 2.0) and type(row.values[1]) is float
 
 
 def test_schemas_grow_with_the_values() -> None:

@@ -39,6 +39,7 @@ from moldau.connect.data import (
     scale,
     struct,
 )
+from moldau.connect.data import PLAIN as BY_CLASS
 from moldau.connect.errors import DataError
 
 PLAIN: dict[type, Schema] = {
@@ -63,7 +64,7 @@ CLASSES: dict[Type, tuple[type, ...]] = {
     Type.FLOAT64: (float, int),
 }
 # What needs no conversion to a schema without a name.
-STRAIGHT: dict[type, Type] = {str: Type.STRING, bool: Type.BOOLEAN, int: Type.INT64, float: Type.FLOAT64}
+STRAIGHT = {**BY_CLASS, int: Type.INT64}
 MOMENTS: dict[str, tuple[type, ...]] = {DATE: (date,), TIME: (time,), TIMESTAMP: (datetime, date)}
 
 
