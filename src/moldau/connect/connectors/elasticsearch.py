@@ -22,7 +22,7 @@ import httpx
 
 from moldau.connect.config_def import ConfigDef, Importance, Key, Kind, between, key, one_of_any_case
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
-from moldau.connect.connectors.positions import numbered, place_of
+from moldau.connect.connectors.positions import name_of, numbered, place_of
 from moldau.connect.connectors.web import an_http_url
 from moldau.connect.data import DATE, DECIMAL, TIMESTAMP, Record, Schema, Type
 from moldau.connect.errors import ConfigError, ConnectError, DataError, RetriableError
@@ -168,8 +168,7 @@ class Indexing:
         config, index = self._config, self.index(record.topic)
         ignores_key = config["key.ignore"] or record.topic in config["topic.key.ignore"]
         (topic, partition), offset = place_of(record)
-        read_at = f"{topic}+{partition}+{offset}{f'+{number}' if number else ''}"
-        id = read_at if ignores_key or self._is_stream else _id(record)
+        id = name_of(record, number, "+") if ignores_key or self._is_stream else _id(record)
         target: dict[str, Any] = {"_index": index, "_id": id}
         version = {} if ignores_key or self._is_stream else self._version(record, offset)
         if record.value is None:

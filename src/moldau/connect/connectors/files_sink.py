@@ -160,8 +160,7 @@ class Files:
 
     def put(self, records: Sequence[Record]) -> None:
         self._rotate()
-        ends = {place: batch.end for place, batch in self._open.items()}
-        done = {place: max(end, ends.get(place, 0)) for place, end in (ends | self._written).items()}
+        done = self._written | {place: batch.end for place, batch in self._open.items()}  # these end later
         for record in records:
             place, offset = place_of(record)
             if offset < done.get(place, 0):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from moldau.connect.config_def import REQUIRED, ConfigDef, Importance, Key, Kind, between, key, one_of
 from moldau.connect.connector import SINK, Config, Offsets, SinkContext, TopicPartition
-from moldau.connect.connectors.positions import numbered, place_of
+from moldau.connect.connectors.positions import name_of, numbered, place_of
 from moldau.connect.connectors.web import KEYS, Refused, Web, an_http_url, headers_of
 from moldau.connect.converters import make_converter
 from moldau.connect.data import Record
@@ -119,10 +119,8 @@ class Requests:
         return url.replace("${key}", quote(name, safe="")), method
 
     def _send(self, method: str, url: str, batch: Sequence[Row]) -> None:
-        first, number = batch[0]
-        (topic, partition), offset = place_of(first)
         name = self._config["idempotency.header"]
-        headers = {name: f"{topic}-{partition}-{offset}{f'-{number}' if number else ''}"} if name else {}
+        headers = {name: name_of(*batch[0], "-")} if name else {}
         if self._config["request.body.format"] == "json":
             headers["Content-Type"] = "application/json"
         self._web.send(method, url, self._body([one for one, _ in batch]), **headers)

@@ -29,6 +29,12 @@ def numbered(records: Iterable[Record]) -> Iterator[tuple[Record, int]]:
         yield one, number
 
 
+def name_of(record: Record, number: int, between: str) -> str:
+    """Name a record by where it was read, and by its number if it is not the first that was made of one."""
+    (topic, partition), offset = place_of(record)
+    return between.join(map(str, (topic, partition, offset, *([number] if number else []))))
+
+
 def batches(records: Sequence[Record], most: int) -> Iterator[Sequence[Record]]:
     """Divide records into batches, larger ones only where more were made of one."""
     start = 0
