@@ -190,6 +190,25 @@ def running(node: EchoNode | None = None, loop: str = "uvloop", **limits: str) -
             event_loop.close()
 
 
+def test_who_comes_before_the_server_is_open_is_refused_and_afterwards_waits() -> None:
+    loop = asyncio.new_event_loop()
+    server = Server(EchoNode(), Clock(), loop)
+    with closing(socket.socket()) as bound, closing(loop):
+        bound.bind(("127.0.0.1", 0))
+        server.listen(bound, SimpleNamespace(name="PLAINTEXT", is_controller=False))
+        loop.call_soon(server.start, False)
+        loop.run_until_complete(asyncio.sleep(0))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(bound.getsockname())
+        server.open()
+        with closing(socket.create_connection(bound.getsockname())):
+            assert not server.channels
+            server.accept()
+            loop.run_until_complete(asyncio.sleep(0.01))
+            assert len(server.channels) == 1
+            loop.run_until_complete(server.stop())
+
+
 @pytest.fixture(params=["uvloop", "asyncio"])
 def rim(request: pytest.FixtureRequest) -> Iterator[Running]:
     with running(loop=request.param) as it:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_logs")
 
 def active(world: World) -> Process:
     """Let a cluster start, and return the process of its active controller."""
+    world.plan.spite = 0.0
     world.run_for(2500)
     return next(host.process for host in world.hosts.values() if host.process and host.process.node.controller)
 

@@ -60,6 +60,17 @@ def test_a_lost_heartbeat_is_sent_again_soon():
     assert life.state is State.RUNNING and life.next_ms() == 5000 + LIMITS.retry_ms
 
 
+def test_a_broker_in_a_hurry_does_not_wait_after_the_heartbeat_under_way():
+    life = running()
+    assert ask(life, life.next_ms()) is not None
+    life.hurry()
+    assert ask(life, 5000) is None, "one request at a time"
+    life.heard(m.BrokerHeartbeatResponse(is_fenced=False), 5001)
+    assert ask(life, 5001) is not None
+    life.heard(m.BrokerHeartbeatResponse(is_fenced=False), 5002)
+    assert life.next_ms() == 5002 + LIMITS.heartbeat_ms
+
+
 def test_it_stops_when_the_controller_lets_it():
     life = running()
     life.stop()

@@ -150,7 +150,10 @@ def test_a_candidate_does_not_go_on_after_a_restart():
 def test_a_leader_that_comes_back_has_resigned_and_goes_to_the_next_epoch():
     one = Controller(1, voters(1, 2, 3), election=Election(3, 1))
     assert one.raft.role is Role.RESIGNED and one.raft.leader is None
-    assert {sent.request.SCHEMA.name for sent in one.tick(0.0)} == {"EndQuorumEpochRequest"}
+    asked = [sent.request for sent in one.tick(0.0)]
+    assert [request.SCHEMA.name for request in asked] == ["EndQuorumEpochRequest"] * 2
+    row = asked[0].topics[0].partitions[0]
+    assert [candidate.candidate_id for candidate in row.preferred_candidates] == [2, 3], "one of them begins at once"
     one.tick(2000.0)
     assert (one.raft.role, one.raft.epoch) == (Role.PROSPECTIVE, 4)
 

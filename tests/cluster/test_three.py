@@ -119,6 +119,20 @@ def test_a_node_that_stops_in_order_hands_over_what_it_leads(three: Cluster) -> 
     eventually(lambda: all(isr == [1, 2, 3] for isr in in_sync(three).values()))
 
 
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_nodes_that_ended_together_come_back_before_a_session_is_over(end: str) -> None:
+    """The last one could tell nobody that it ends; whoever is the controller sees that nobody listens there."""
+    with cluster(3, {"broker.session.timeout.ms": "600000"}, proxied=False) as made:
+        create(made)
+        produce(made, 0, 1000, lambda: None)
+        for _ in range(2):
+            for node in made.brokers.values():
+                node.stop() if end == "stop" else node.kill()
+            made.start_again(*made.brokers)
+        eventually(lambda: all(isr == [1, 2, 3] for isr in in_sync(made).values()))
+        assert sorted(read(made, 1000)) == list(range(1000))
+
+
 def test_records_are_deleted_when_all_live_replicas_have_deleted_them(three: Cluster) -> None:
     """As Kafka's: a replica that does not answer is waited for until the time is up, one that is fenced is not."""
     topic, others = "cut", (2, 3)

@@ -7,6 +7,7 @@ besides the metadata (who was heard when) begins anew with it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +56,14 @@ class Controller:
         self.due = [now, *(now + interval_ms(node, timer) for timer in CONTROLLER_TIMERS[1:])]
         self.end_offset = -1  # of the log when it was last looked at
         self.heard_by: dict[int, int] = {}  # which broker uses which connection
+        self.probes: Counter[int] = Counter()  # under way, by broker
 
     def begin(self) -> None:
         """Set up a cluster that is new; in one that is not, everybody is thought to be alive."""
         now, metadata = self.node.clock.monotonic_ms(), self.node.metadata
         log.info("this is the active controller", epoch=self.epoch)
         self.heartbeats.begin(metadata.cluster, now)
+        self.replace_myself()
         proposal = metadata.propose()
         if not metadata.cluster.features:
             proposal.add(metadata.first_records())
@@ -131,7 +134,25 @@ class Controller:
         """See whether a broker's process is still there. If it is not, the next one need not wait for its session."""
         known = self.node.cluster.brokers.get(broker)
         if known is not None and broker != self.node.id and self.node.settings[QUICK_FENCING]:
-            start(self.node, self.probe(known))
+            start(self.node, self.look(known))
+
+    def replace_myself(self) -> None:
+        """The process that was this node before is gone, if the metadata still has it: this one has its directories."""
+        member, known = self.node.membership, self.node.cluster.brokers.get(self.node.id)
+        if member is not None and known is not None and known.incarnation != member.incarnation:
+            self.let_go(known.id)
+
+    def has_successor(self, broker: int) -> None:
+        """Another process wants to be this broker: see whether the one before is still there."""
+        if not self.probes[broker]:
+            self.look_for(broker)
+
+    async def look(self, known: Broker) -> None:
+        self.probes[known.id] += 1
+        try:
+            await self.probe(known)
+        finally:
+            self.probes[known.id] -= 1
 
     async def probe(self, known: Broker) -> None:
         """Connect until somebody answers or nobody listens: a connection that breaks proves neither."""

@@ -49,6 +49,7 @@ class Membership:
         self.waiting: list[tuple[float, int, Any, Done]] = []  # for a controller to be known
         self.serial = 0
         self.is_open = False
+        self.stopping: set[tuple[int, int]] = set()  # other brokers, and their epochs
         self.controller: tuple[Address, int] | None = None  # the last one that was active, and its epoch
         self.problem: str | None = None  # why this node cannot take part, once that is certain
         self.on_change: Callable[[], None] = lambda: None
@@ -154,6 +155,7 @@ class Membership:
         """Go on after the quorum has committed something, or has another leader."""
         self.note_controller()
         self.open_when_ready()
+        self.note_stopping()
         self.tick(now_ms)
 
     def note_controller(self) -> None:
@@ -168,6 +170,14 @@ class Membership:
             self.node.outbox.hang_up(self.controller[0], "a controller of a later epoch is active")
         self.controller = leader, epoch
         log.info("the active controller is", node=self.quorum.leader_id, epoch=epoch)
+
+    def note_stopping(self) -> None:
+        """Say at once that this broker knows of another one that stops, and waits until everybody does."""
+        brokers = self.node.cluster.brokers.values()
+        stopping = {(one.id, one.epoch) for one in brokers if one.in_controlled_shutdown and not one.fenced}
+        if stopping - self.stopping:
+            self.lifecycle.hurry()
+        self.stopping = stopping
 
     def open_when_ready(self) -> None:
         """Open the partitions once the metadata has this broker's registration in it, and so all that came before."""

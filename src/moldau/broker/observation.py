@@ -35,6 +35,9 @@ class Observation:
     def resign(self) -> None:
         """There is nothing to hand over."""
 
+    def look_around(self) -> None:
+        """Who votes is not known here."""
+
     def __init__(self, node: Node) -> None:
         settings, metadata = node.settings, node.metadata
         self.node = node

@@ -225,6 +225,18 @@ class Quorum:
             if send.to == self.raft.leader and self.node.settings[QUICK_FENCING]:
                 self.raft.suspect(now_ms)
 
+    def look_around(self) -> None:
+        """See which voters are still there. A leader asks them nothing: it hears of them when they fetch."""
+        hello = m.ApiVersionsRequest(client_software_name="moldau", client_software_version="1")
+        for voter in self.raft.voters.members:
+            where = voter.address(self.raft.listener)
+            if where is not None and voter.id != self.node.id:
+                self.node.ask(Peer(*where, "probe", is_controller=True), hello, partial(self.looked, where))
+
+    def looked(self, where: tuple[str, int], response: Any) -> None:
+        is_gone = isinstance(response, Lost) and response.is_refused
+        (self.gone.add if is_gone else self.gone.discard)(where)
+
     def synced(self) -> None:
         """The disk has what was appended."""
         with or_end(self.node, "controller"):

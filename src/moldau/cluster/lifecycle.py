@@ -54,6 +54,7 @@ class Lifecycle:
     state: State = State.REGISTERING
     ready_ms: float = 0.0
     is_busy: bool = False
+    is_hurried: bool = False  # there is something to tell that the request under way does not say
     last_error: Error = Error.NONE
     on_change: Callable[[State], None] = field(default=lambda state: None)
 
@@ -97,7 +98,7 @@ class Lifecycle:
 
     def hurry(self) -> None:
         """Send the next heartbeat now: there is something to tell."""
-        self.ready_ms = 0.0
+        self.ready_ms, self.is_hurried = 0.0, self.is_busy
 
     # What comes of it.
 
@@ -127,7 +128,9 @@ class Lifecycle:
                 self._become(State.STOPPED)
         else:
             soon = response.is_fenced
-            self.ready_ms = now_ms + (self.limits.retry_ms if soon else self.limits.heartbeat_ms)
+            pause_ms = self.limits.retry_ms if soon else self.limits.heartbeat_ms
+            self.ready_ms = now_ms if self.is_hurried else now_ms + pause_ms
+            self.is_hurried = False
             self._become(State.FENCED if response.is_fenced else State.RUNNING)
 
     def _retry(self, now_ms: float, error: Error) -> None:

@@ -224,8 +224,8 @@ class Raft:
         known = self.voters.get(self.leader_id)
         if self.epoch < self.last_epoch:
             self._become_unattached(self.last_epoch, NOBODY, now_ms)
-        elif self.leader_id == self.me:
-            self._become_resigned([], now_ms)
+        elif self.leader_id == self.me:  # nobody knows by now who is caught up, but somebody has to begin
+            self._become_resigned([one.key for one in self.voters.others(self.mine)], now_ms)
         elif known is not None and (address := known.address(self.listener)) is not None:
             self._follow(self.epoch, self.leader_id, address, now_ms)
         elif self.may_stand:  # a pre-vote disturbs nobody, so there is no need to wait

@@ -99,7 +99,7 @@ class Fabric:
         host, back = self.world.hosts[place], Way(self, place, source.place, source)
         if not host.has_power:
             return
-        if host.process is None:
+        if host.process is None or (port == CLIENT_PORT and not host.process.is_open):
             back.send(refused)
             return
         link = Link(self, source, host.process, port)

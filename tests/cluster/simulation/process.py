@@ -72,6 +72,7 @@ class Process:
         self.events = OwnEvents(self)
         self.is_gone = self.is_stopping = False
         self.accepts = False  # connections of clients and brokers; those of controllers always
+        self.is_open = False  # nobody else can connect before this broker is registered
         self.links: list[Link] = []
         self.ready: list[Link] = []
         self.tick_at = float("inf")
@@ -148,6 +149,7 @@ class Process:
         assert member is not None
         if member.problem is not None:
             self.world.gave_up(self, member.problem)
+        self.is_open |= member.state is not State.REGISTERING
         if member.state is State.RUNNING and not self.accepts:
             self.accepts = True
             self.ready.extend(self.links)

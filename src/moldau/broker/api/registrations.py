@@ -19,6 +19,7 @@ from moldau.broker.node import Node
 from moldau.cluster.controller.registration import register, register_controller
 from moldau.cluster.controller.result import Result
 from moldau.wire import messages as m
+from moldau.wire.errors import Error
 
 
 @api(62, versions=(0, 4))
@@ -32,7 +33,10 @@ async def broker_registration(
         offset, heard = proposal.next_offset, controller.heartbeats
         return register(proposal.image, request, version, offset, now_ms, heard, policy, cluster_id, kraft_version)
 
-    return await controller.decide(decide)
+    response = await controller.decide(decide)
+    if response.error_code == Error.DUPLICATE_BROKER_REGISTRATION:
+        controller.has_successor(request.broker_id)
+    return response
 
 
 @api(63, versions=(0, 2))

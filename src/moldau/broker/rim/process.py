@@ -33,7 +33,7 @@ OK, FAILED, MISUSED = 0, 1, 2
 HAND_OVER_S = 60.0
 RESIGN_S = 2.0
 LEADERLESS_S = 2.5  # how long who stops waits for a controller to be elected
-LOOK_S = 0.01
+LOOK_S, LOOK_AROUND_S = 0.01, 0.1
 PLAINTEXT = 0  # the security protocol's number in the metadata
 PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -206,9 +206,18 @@ def build(
 
 
 async def take_part(server: Server) -> None:
-    """Wait until the controllers have let this broker in; raises UserError if they do not."""
+    """Wait until the controllers have let this broker in; raises UserError if they do not.
+
+    Until it is registered its listeners refuse everybody: a controller that still believes in the process before this
+    one sees by that that it is gone. From then on clients wait in the backlog.
+    """
     from moldau.cluster.lifecycle import State
 
+    await member_until(server, lambda state: state is not State.REGISTERING)
+    try:
+        server.open()
+    except OSError as error:
+        raise UserError(f"Cannot listen: {error.strerror}. Another program has taken a port in the meantime.") from None
     await member_until(server, lambda state: state is State.RUNNING)
 
 
@@ -232,12 +241,16 @@ async def within(seconds: float, server: Server, condition: Callable[[], bool]) 
 
     loop, quorum = server.loop, server.node.quorum
     deadline = loop.time() + seconds
-    led = loop.time()
+    led = looked = loop.time()
     while not condition() and loop.time() < min(deadline, led + LEADERLESS_S):
         if quorum is None or quorum.leader is not None:
             led = loop.time()
-        elif quorum.is_hopeless:
-            return
+        if quorum is not None and (quorum.is_active or quorum.leader is None):
+            if quorum.is_hopeless:
+                return
+            if looked <= loop.time():
+                quorum.look_around()
+                looked = loop.time() + LOOK_AROUND_S
         await asyncio.sleep(LOOK_S)
 
 

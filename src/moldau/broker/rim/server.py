@@ -93,21 +93,27 @@ class Server:
     # Listening.
 
     def listen(self, sock: socket.socket, listener: Listener) -> None:
-        """Take over a bound socket."""
+        """Take over a bound socket; nobody can connect to it before `start`, or `open` for clients of who must join."""
         settings = self.node.settings
         sock.setblocking(False)
         for name, option in BUFFERS:
             if settings[name] > 0:  # inherited by the connections
                 sock.setsockopt(socket.SOL_SOCKET, option, settings[name])
-        sock.listen(settings["socket.listen.backlog.size"])
         self._sockets[sock] = listener
 
     def start(self, accepting: bool = True) -> None:
         """Keep the node's time, and accept connections; who joins a cluster does so when it is let in (`accept`)."""
         self._let_in = accepting
+        self.open(only_controllers=not accepting)
         self._set_accepting(True)
         self._tick()
         self._sweep()
+
+    def open(self, *, only_controllers: bool = False) -> None:
+        """Let the system take connections. Who is refused before knows that the process it looks for is gone."""
+        for sock, listener in self._sockets.items():
+            if listener.is_controller or not only_controllers:
+                sock.listen(self.node.settings["socket.listen.backlog.size"])
 
     def accept(self) -> None:
         self._set_accepting(False)
