@@ -108,6 +108,33 @@ def test_a_broker_that_only_does_not_answer_keeps_its_session(monkeypatch: pytes
     assert controller.heartbeats.is_alive(victim, node.clock.monotonic_ms())
 
 
+def test_who_asks_when_a_leader_has_just_died_is_told_the_next_one() -> None:
+    """A client loses its connection when the followers do; librdkafka asks once, and again only after a second."""
+    world = World(1)
+    node = active(world).node
+    leader, other = (one.id for one in node.cluster.live_brokers() if one.id != node.id)
+    caller = world.admin.callers[other]
+    answers: list[Any] = []
+
+    def ask(request: Any, version: int) -> None:
+        caller.call(request, version, answers.append, lambda: answers.append(None), 6000)
+
+    replicas = [m.CreateTopicsRequest_CreatableReplicaAssignment(0, [leader, other, node.id])]
+    ask(m.CreateTopicsRequest([m.CreateTopicsRequest_CreatableTopic("t", -1, -1, replicas)], 6000), 7)
+    world.run_for(3000)
+    assert answers.pop().topics[0].error_code == 0
+    follower = world.hosts[other].process
+    assert follower is not None
+    world.hosts[leader].kill()
+    world.run_for(1)
+    assert follower.node.replication.vanished
+    assert follower.node.cluster.topics["t"].partitions[0].leader == leader, "it is not known yet who comes next"
+    ask(m.MetadataRequest([m.MetadataRequest_MetadataRequestTopic(name="t")]), 12)
+    world.run_for(400)
+    assert answers.pop().topics[0].partitions[0].leader_id not in (leader, -1)
+    assert not follower.node.replication.vanished
+
+
 def test_a_vote_that_cannot_be_written_down_is_never_given() -> None:
     """It would be forgotten with the process, and given again to another candidate of the epoch."""
     world = World(1)

@@ -16,7 +16,7 @@ from moldau.broker.api import Answer, Handler
 from moldau.broker.connection import Connection
 from moldau.broker.forwarding import CONFIGS, answered_here, refusal
 from moldau.broker.metadata import Proposal
-from moldau.broker.outbox import Lost, Peer
+from moldau.broker.outbox import QUICK_FENCING, Lost, Peer
 from moldau.broker.peer_security import reached_by
 from moldau.broker.steps import start
 from moldau.broker.timers import CONTROLLER_TIMERS, interval_ms
@@ -39,7 +39,6 @@ Decision = Callable[[Proposal, float], Result]
 # Requests that every controller answers, whether it is the active one or not.
 ANYBODY = frozenset({1, 17, 18, 29, 32, 36, 52, 53, 54, 55, 59, 60, 80, 81, 82})
 FETCH = 1
-QUICK_FENCING = "moldau.quick.fencing"
 PROBE_MS = 2000.0
 # A process that ends closes its sockets one after the other: for a while others may end before its listener does.
 PROBES_AFTER_MS = (0, 5, 20, 80, 320)

@@ -36,6 +36,7 @@ log = logs.get(__name__)
 
 HELLO_VERSION = 3  # of ApiVersions: every Kafka since 2.4 knows it
 MOST_WAITING = 1000  # requests on one line
+QUICK_FENCING = "moldau.quick.fencing"  # whether nobody waits for a node that is gone
 SESSION_SHARE = 0.8  # of a session is used before it is renewed (KIP-368)
 
 

@@ -14,11 +14,11 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from moldau import logs
-from moldau.broker.controller import QUICK_FENCING, Controller
+from moldau.broker.controller import Controller
 from moldau.broker.features import SUPPORTED
 from moldau.broker.metadata import snapshot_id, snapshot_name
 from moldau.broker.observation import address, or_end, static_voters
-from moldau.broker.outbox import Lost, Peer
+from moldau.broker.outbox import QUICK_FENCING, Lost, Peer
 from moldau.broker.storage import StartError
 from moldau.broker.wait import Wait
 from moldau.cluster.elections import Election, UnreadableElection, election_text, read_election

@@ -13,7 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from moldau import logs
-from moldau.broker.outbox import Lost, Peer
+from moldau.broker.outbox import QUICK_FENCING, Lost, Peer
 from moldau.broker.partition import Partition
 from moldau.cluster.following import Fetcher, Followed, Key, Limits, by_topic
 from moldau.cluster.leading import UNKNOWN
@@ -44,6 +44,7 @@ REFUSED = frozenset(
     }
 )
 RETRY_MS = 50.0  # before the controller is asked again
+VANISHED_MS = 300.0  # how long to believe that the controller is about to fence a leader whose connection broke
 
 
 class Replication:
@@ -52,6 +53,7 @@ class Replication:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.fetchers: dict[int, Fetcher] = {}
+        self.vanished: dict[int, float] = {}  # leaders whose connection broke, and until when others may be elected
         self.reassigning: set[Key] = set()  # partitions that this node leads while they are moved
         self.proposed: dict[Key, Partition] = {}  # partitions whose ISR the controller is to change
         self.is_asking = False
@@ -222,8 +224,12 @@ class Replication:
         now = node.clock.monotonic_ms()
         if isinstance(response, Lost):
             log.debug("a leader does not answer", broker=leader, reason=response.reason)
+            if fetcher.session.id and node.settings[QUICK_FENCING]:
+                self.vanished[leader] = now + VANISHED_MS
             fetcher.fail(now)
             return
+        if self.vanished.pop(leader, None) is not None:
+            node.signal(node.metadata)
         for one in fetcher.heard(response, now, node.clock.wall_ms()):
             partition = node.replicas.by_id.get(one.topic_id, {}).get(one.index)
             if partition is not None:
@@ -232,6 +238,15 @@ class Replication:
                 if node.id in partition.placement.adding:
                     node.cluster_counters.reassignment_bytes_in += one.received
         self.fetch(leader, fetcher, now)
+
+    def knows_leaders(self) -> bool:
+        """Tell whether no leader that others know has just vanished, without being fenced yet."""
+        now, brokers = self.node.clock.monotonic_ms(), self.node.cluster.brokers
+        for leader, until in list(self.vanished.items()):
+            known = brokers.get(leader)
+            if known is None or known.fenced or until <= now:
+                del self.vanished[leader]
+        return not self.vanished
 
     def find_bounds(self, leader: int, fetcher: Fetcher, lost: list[Followed]) -> None:
         """Ask a leader where the logs begin and end of which it does not have the place that was asked for."""

@@ -16,6 +16,7 @@ from typing import Any
 from moldau.broker import operations
 from moldau.broker.api import Answer, Connection, api
 from moldau.broker.node import Node
+from moldau.broker.replication import VANISHED_MS
 from moldau.broker.topics import create_unasked
 from moldau.machines.metadata.cluster import NO_LEADER, Topic
 from moldau.machines.metadata.topics import INTERNAL_TOPICS, check_name
@@ -28,6 +29,8 @@ NO_ID = bytes(16)
 
 @api(3, versions=(0, 13))
 async def metadata(node: Node, connection: Connection, request: m.MetadataRequest, version: int) -> Answer:
+    if node.replication.vanished:  # who asks now wants to know who leads instead
+        await node.until(node.replication.knows_leaders, VANISHED_MS)
     everything = request.topics is None or (version == 0 and not request.topics)
     topics = list(all_topics(node) if everything else asked_topics(node, request.topics or (), version))
     if not everything and request.allow_auto_topic_creation and node.settings["auto.create.topics.enable"]:
