@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAYLOADS = 64, BATCH = 2000 };
+enum { PAYLOADS = 64, BATCH = 2000, LEADERS_S = 300 };
 
 struct options options = {.partitions = 1, .count = 1, .size = 100, .rate = 1000, .seconds = 60,
                                  .connections = 1, .depth = 1};
@@ -175,10 +175,10 @@ static rd_kafka_topic_t *producer(rd_kafka_t **client) {
     if (!*client)
         fail("no producer: %s", error);
     rd_kafka_topic_t *topic = rd_kafka_topic_new(*client, options.topic, NULL);
-    double deadline = now() + 30;
+    double deadline = now() + LEADERS_S;
     while (leaders(*client, topic) < options.partitions) {
         if (now() > deadline)
-            fail("topic %s has no %ld partitions with a leader after 30 s", options.topic, options.partitions);
+            fail("topic %s has no %ld partitions with a leader after %d s", options.topic, options.partitions, LEADERS_S);
         usleep(20000);
     }
     return topic;
