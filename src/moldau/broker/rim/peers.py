@@ -99,15 +99,20 @@ class Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._end += nbytes
         try:
-            self._hand_over()
+            heard = self._hand_over()
         except WireError as error:
             log.warning("hung up on a peer that answers nonsense", peer=str(self._line.peer), reason=str(error))
             self._peers.lost(self._line, self, str(error))
         else:
-            self._peers.settle()
+            if heard:
+                self._peers.settle()
 
-    def _hand_over(self) -> None:
-        """Give whole responses to the line, each in memory of its own, and make room for the rest."""
+    def _hand_over(self) -> bool:
+        """Give whole responses to the line, each in memory of its own, and make room for the rest.
+
+        Tells whether there were any. A large response comes in many pieces, and fills a buffer that is given away as it
+        is: it is never copied.
+        """
         position, missing = 0, 4
         while self._end - position >= 4:
             (size,) = _LENGTH(self._buffer, position)
@@ -116,12 +121,19 @@ class Link(asyncio.BufferedProtocol):
             missing = 4 + size
             if position + missing > self._end:
                 break
+            if missing > FIRST_SIZE and missing == len(self._buffer):
+                frame = self._buffer[4:]
+                self._buffer, self._end, position = memoryview(bytearray(FIRST_SIZE)), 0, 0
+                self._line.receive(frame)
+                return True
             frame = bytes(self._buffer[position + 4 : position + missing])
             position, missing = position + missing, 4
             self._line.receive(memoryview(frame))
             if self.transport.is_closing():  # whoever was answered hung up
-                return
-        self._keep(self._buffer[position : self._end], missing)
+                return True
+        if position or missing > len(self._buffer):
+            self._keep(self._buffer[position : self._end], missing)
+        return position > 0
 
     def _keep(self, rest: memoryview, needed: int) -> None:
         """Put the start of the next response at the front of a buffer that has room for all of it."""
