@@ -5,7 +5,8 @@ v7 leader epochs.  v8 authorized operations (KIP-430).  v10 topic ids, v12 askin
 A topic that is created unasked is not there yet for the client that mentioned it first: it asks again, as it has to
 with Kafka. Some look whether a topic is gone and would take the one that they made by asking for the one deleted.
 Deviates: where a topic cannot be created unasked the answer says why; Kafka answers UNKNOWN_TOPIC_OR_PARTITION. Asking
-by id before v12 fails the topic, not the request.
+by id before v12 fails the topic, not the request. An answer waits for up to 300 ms while a leader's connection has just
+broken and nobody is elected in its place; not with moldau.quick.fencing=false.
 """
 
 from __future__ import annotations
