@@ -119,10 +119,17 @@ def test_a_node_that_stops_in_order_hands_over_what_it_leads(three: Cluster) -> 
     eventually(lambda: all(isr == [1, 2, 3] for isr in in_sync(three).values()))
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_nodes_that_ended_together_come_back_before_a_session_is_over(end: str) -> None:
-    """The last one could tell nobody that it ends; whoever is the controller sees that nobody listens there."""
-    with cluster(3, {"broker.session.timeout.ms": "600000"}, proxied=False) as made:
+PATIENT = {"broker.session.timeout.ms": "600000"}
+SILENT = {"broker.heartbeat.interval.ms": "300000", "controller.quorum.fetch.timeout.ms": "60000"}
+
+
+@pytest.mark.parametrize(("end", "more"), [("stop", SILENT), ("kill", {})], ids=["stop", "kill"])
+def test_nodes_that_ended_together_come_back_before_a_session_is_over(end: str, more: dict[str, str]) -> None:
+    """The last one could tell nobody that it ends; whoever is the controller sees that nobody listens there.
+
+    Who stops waits neither for the next heartbeats of others nor for a majority that is gone.
+    """
+    with cluster(3, PATIENT | more, proxied=False) as made:
         create(made)
         produce(made, 0, 1000, lambda: None)
         for _ in range(2):

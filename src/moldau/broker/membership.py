@@ -169,6 +169,7 @@ class Membership:
         if self.controller is not None:
             self.node.outbox.hang_up(self.controller[0], "a controller of a later epoch is active")
         self.controller = leader, epoch
+        self.lifecycle.hurry()  # it knows of nobody how far he is, and lets nobody stop before
         log.info("the active controller is", node=self.quorum.leader_id, epoch=epoch)
 
     def note_stopping(self) -> None:
