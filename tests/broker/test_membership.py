@@ -29,14 +29,17 @@ def test_a_controller_of_an_earlier_epoch_is_not_waited_for(later: tuple[str, in
     member = cast("Any", object.__new__(Membership))
     first = ("10.0.0.1", 9093)
     member.node, member.controller = SimpleNamespace(outbox=outbox), (first, 4)
+    hurried: list[str] = []
+    member.lifecycle = SimpleNamespace(hurry=lambda: hurried.append("hurry"))
     member.quorum = SimpleNamespace(leader=first, leader_id=1, epoch=4)
     outbox.put(Peer(*first), Ask(m.AlterPartitionRequest(), answers.append), 30_000.0)
     member.note_controller()
-    assert not answers
+    assert not answers and not hurried
     member.quorum = SimpleNamespace(leader=later, leader_id=2, epoch=5)
     member.note_controller()
     assert answers == [Lost("10.0.0.1:9093: a controller of a later epoch is active")]
     assert member.controller == (later, 5)
+    assert hurried, "the new one knows of no broker yet how far it is"
 
 
 def test_a_process_registers_as_the_one_before_that_did_not_live_to_know_its_epoch() -> None:

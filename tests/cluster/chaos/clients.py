@@ -105,6 +105,8 @@ class Worker(Thread):
 class IdempotentProducer(Worker):
     """Sends numbered records to each partition of a topic, and keeps to their order."""
 
+    begins_anew = False  # if it is refused for its sequence, as it may be where Kafka leads
+
     def __init__(self, name: str, judge: Judge, servers: str, topic: str, partitions: int, **more: Any) -> None:
         super().__init__(name, judge, servers)
         self.topic, self.partitions = topic, partitions
@@ -121,7 +123,13 @@ class IdempotentProducer(Worker):
     def work(self) -> None:
         while not self.stopping.is_set():
             self.session += 1
-            self.produce(Producer(self.settings))
+            try:
+                self.produce(Producer(self.settings))
+            except KafkaException as error:
+                code = error.args[0].code()
+                if not self.begins_anew or code != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                    raise
+                self.judge.counts["idempotent producers begun anew"] += 1
 
     def produce(self, producer: Producer) -> None:
         """Send until the end. A producer that keeps to its sequence must never be refused for it."""

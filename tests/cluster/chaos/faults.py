@@ -86,10 +86,10 @@ class Chaos:
         if not self.moved:
             return
         with Client({"bootstrap.servers": self.nodes.bootstrap_servers}) as client:
+            eventually(lambda: is_still(client), what="the end of the moves before")
             for topic, indexes in self.moved.items():
                 eventually(lambda t=topic, i=indexes: is_asked(client, t, dict.fromkeys(i, self.any(3))), what=topic)
-            moves = m.ListPartitionReassignmentsRequest(30_000)
-            eventually(lambda: not client.send(moves).topics, what="the end of all moves")
+            eventually(lambda: not moving(client), what="the end of all moves")
         self.moved.clear()
 
     def put_back_late(self, client: Client) -> None:
@@ -97,11 +97,10 @@ class Chaos:
         if not self.unsure:
             return
         try:
-            moving = client.send(m.ListPartitionReassignmentsRequest(30_000), timeout_s=5).topics
+            busy = moving(client, timeout_s=5)
             topics = client.send(m.MetadataRequest(None), timeout_s=5).topics
         except ClientError:
             return
-        busy = {(topic.name, part.partition_index) for topic in moving for part in topic.partitions}
         few = {(t.name, p.partition_index) for t in topics for p in t.partitions if len(p.replica_nodes) < 3}
         for topic, index in sorted(few & self.unsure - busy):
             is_asked(client, topic, {index: self.any(3)})
@@ -231,12 +230,34 @@ def pause_then_kill(chaos: Chaos) -> None:
     chaos.wait(0, 1)
 
 
-def is_asked(client: Client, topic: str, replicas: Mapping[int, list[int]]) -> bool:
-    """Ask for moves; tells whether all of them were taken."""
+def moving(client: Client, timeout_s: float | None = None) -> set[tuple[str, int]]:
+    """Return the partitions that are being moved."""
+    topics = client.send(m.ListPartitionReassignmentsRequest(30_000), timeout_s=timeout_s).topics
+    return {(topic.name, part.partition_index) for topic in topics for part in topic.partitions}
+
+
+def is_still(client: Client) -> bool:
+    """Call off all moves; tells whether there were none any more.
+
+    Kafka does not forget what a move adds and removes if the next one adds and removes nothing: a partition that goes
+    to all nodes while it is being moved ends without the replica that was to be removed.
+    """
+    moves = moving(client)
+    for topic, index in moves:
+        is_asked(client, topic, {index: None})
+    return not moves
+
+
+def is_asked(client: Client, topic: str, replicas: Mapping[int, list[int] | None]) -> bool:
+    """Ask for moves, once; tells whether all of them were taken.
+
+    If there is no answer they may be carried out at any time: a second request would hide that, although the first one
+    may come after all that follows.
+    """
     move = m.AlterPartitionReassignmentsRequest_ReassignablePartition
     row = m.AlterPartitionReassignmentsRequest_ReassignableTopic(topic, [move(*one) for one in replicas.items()])
     try:
-        answer = client.send(m.AlterPartitionReassignmentsRequest(10_000, topics=[row]), timeout_s=15)
+        answer = client.send(m.AlterPartitionReassignmentsRequest(10_000, topics=[row]), timeout_s=15, retry=False)
     except ClientError:
         return False
     return not answer.error_code and not any(one.error_code for row in answer.responses for one in row.partitions)

@@ -18,6 +18,7 @@ from tests.cluster.chaos import java
 from tests.cluster.chaos.clients import GroupMember, IdempotentProducer, Reader, Transactor, Worker
 from tests.cluster.chaos.faults import FAULTS, Chaos, Nodes
 from tests.cluster.chaos.judge import Judge
+from tests.cluster.chaos.mixed_nodes import Mixed
 from tests.cluster.simulation.properties import Broken, Property
 
 PARTITIONS = 3
@@ -63,10 +64,13 @@ class Trial:
             for number in (1, 2)
         ]
         self.reader = Reader("reader", self.judge, servers, ATOMIC, PARTITIONS)
-        self.writers: list[Worker] = [
+        self.writers: list[IdempotentProducer] = [
             *(IdempotentProducer(f"p{number}", self.judge, servers, PLAIN, PARTITIONS) for number in (1, 2)),
             *(Transactor(f"t{number}", self.judge, servers, ATOMIC, PARTITIONS, seed + number) for number in (1, 2)),
         ]
+        for writer in self.writers:
+            # Three Kafka nodes refuse producers for their sequence too, after `kill -9` of all.
+            writer.begins_anew = isinstance(nodes, Mixed)
         self.sources = [java.VerifiableProducer("java-p", self.judge, servers, libs)] if libs else []
         self.tools = [one(one.main, self.judge, servers, libs) for one in JAVA] if libs else []
         self.copies = [java.CopyReader("copies", self.judge, servers)] if libs else []
